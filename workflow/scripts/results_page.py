@@ -58,20 +58,22 @@ HEADS = ["Claim", "Published", "The paper's own tests", "Measured [95 %]",
          "Measured in another regime", "Verdict"]  # fmt: skip
 FILES = {"table": "table.md", "claims": "claims.md", "scores": "scores.parquet"}
 ABOUT = """The papers' primary claims as published, and as measured by small studies on two cores.
-The scales `study` and `converged` have smaller images and networks than the papers, and more seeds;
-with `converged`, clients train until they have converged, as in the papers of FedSDD and FedEED.
-`workflow/scripts/results_page.py` makes this page from the files of scores next to it, the
-[claims](../publishing.md#claims), declared beforehand, and the papers' printed numbers."""
+The scales `study` and `converged` have smaller images and networks than the papers, and mostly more
+seeds; with `converged`, a tenth of the images, clients train until they have converged, as in the
+papers of FedSDD and FedEED. `workflow/scripts/results_page.py` makes this page from the files of
+scores next to it, the [claims](../publishing.md#claims), and the papers' printed numbers. Claims
+were written down before the results were known, unless their section says otherwise."""
 LEGEND = f"""## How to read it
 
 - **Published**: in how many of the paper's comparisons the claim holds, and the effect in its
-  printed means, or in its text.
+  printed means, or in its text; of an average, also over the comparisons that were measured.
 - **The paper's own tests**: Welch's t-tests of its printed means, deviations and seeds, with Holm's
   correction over the claim's comparisons. Cells with the same printed numbers are one test.
 - **Measured**: the mean effect over seeds with its 95 % interval, in the cells that the study has,
   from the first {SEEDS} seeds. A cell with a run that never reaches the goal of a claim is not
   measured, because the seeds that reach it are the fast ones.
-- **Measured in another regime**: where clients or rounds have not converged as in the paper.
+- **Measured in another regime**: where clients or rounds have not converged, in papers that train
+  until they have: claims of FedSDD, FedEED, Fed-ET, and of FENS on iterative methods.
 - Of several comparisons, the smallest and the largest effect are shown, and how many of the
   paper's were measured; of a claim about an average, their mean.
 - **Verdict**: as in the linked claims, on every comparison, or on the mean of a claim about an
@@ -145,7 +147,9 @@ def line(catalogue: Catalogue, one: Sourced, found: dict[Path, Judgement]) -> li
         published += f": {ends(printed, published_text, lambda one: one.published)}"
     inside, outside = in_regime(found), in_regime(found, outside=True)
     for at in [*inside, *outside][:1]:
-        verdict = verdict_text(found[at])
+        verdict, mean = verdict_text(found[at]), found[at].mean
+        if printed.mean and mean and len(mean.pairs) < len(printed.mean.pairs):
+            published += f" ({published_text(claim, mean)}, {mean.label})"
     bound = "" if claim.than is not None else f":{bound_text(claim)}"
     linked = "; ".join(links(at, name) for at in dict.fromkeys([*inside, *outside, *found]))
     about = f"{claim.text} ({claim.place}{bound}) {linked}".strip()
@@ -240,6 +244,8 @@ def main(folder: Path, workflow: Path) -> None:
         parts += [f"## {about.title}", grid_of(lines)]
         parts += [about.remark.strip()] if about.remark else []
         shown = [at for name, _ in stated for at in kept if name_of[at] == name]
+        for old in (png for at in shown for png in at.glob("*.png")):
+            old.unlink()
         inside = (at for key in stated for at in in_regime(of(*key)))
         parts += [picture(judged[at].scores, at, folder) for at in islice(chain(inside, shown), 1)]
     rest = [at for at in kept if name_of[at] not in {name for name, _ in primary}]

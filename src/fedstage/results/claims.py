@@ -31,9 +31,10 @@ _LEGEND = [
     "is not in one, `practically nil` if it is within the claim's margin in all, each with p at "
     "most 0.05; else `undecided`. A claim about an average is judged on the mean alone. "
     "`another regime`: contradicted where clients or rounds do not converge as in the paper.",
-    "**p**: of paired t-tests over seeds; of a claim's weakest comparison, or of the strongest one "
-    "against it times their number (Bonferroni). Primary claims of a paper are corrected together "
-    "(Holm); those that are not measured count as not significant.",
+    "**p**: of paired t-tests over seeds (`practically nil`: two, of equivalence); of a claim's "
+    "weakest comparison, or of the strongest one against it times their number (Bonferroni). "
+    "Primary claims of a paper are corrected together (Holm); those that are not measured count as "
+    "not significant.",
     "**Published**: in how many comparisons the claim holds in the paper's means, or in its text. "
     "**Its tests**: Welch's, of its printed means, deviations and seeds, Holm's correction within "
     "the claim.",

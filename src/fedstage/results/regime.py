@@ -60,7 +60,7 @@ def regime_line(regime: Regime, found: pd.DataFrame) -> str:
         f"clients' training loss in the last round is {loss}": regime.training_loss,
         f"over the last third of the rounds the metric rises by {rise} points": regime.rise,
     }
-    said = [f"{text} (the paper's: at most {bound:g})" for text, bound in parts.items() if bound]
+    said = [f"{text} (converged: at most {bound:g})" for text, bound in parts.items() if bound]
     return f"**Regime**: {', and '.join(said)}."
 
 

@@ -106,8 +106,8 @@ def decide(p: PValues) -> str:
 
 
 def p_of_verdict(p: PValues) -> float:
-    """Return the p-value of the verdict of `decide`, the smallest if it is undecided."""
-    return p.get(decide(p), min(p.values()))
+    """Return the p-value of the verdict of `decide`, of the t-test if it is undecided."""
+    return p.get(decide(p), min(p[HOLDS], p[CONTRADICTED]))
 
 
 def judge(

@@ -28,6 +28,16 @@ def test_a_claim_holds_where_each_comparison_is_as_claimed(tidy):
     assert judged.p["holds"] == pytest.approx(expected)
 
 
+def test_the_p_value_of_an_undecided_effect_is_of_the_t_test(tidy):
+    (judged,) = judge_claims(
+        claims_of(ABOVE | {"where": {"partition.alpha": 1.0}, "margin": 1.5}), tidy
+    )
+    differences = np.subtract(ACCURACIES["fedsdd", 1.0], ACCURACIES["fedavg", 1.0])
+    assert (judged.verdict, judged.p["practically nil"] < judged.p["holds"]) == ("undecided", True)
+    (row,) = claim_rows([judged], "top1_accuracy").to_dict("records")
+    assert row["p"] == pytest.approx(stats.ttest_1samp(differences, 0).pvalue)
+
+
 def test_primary_claims_are_corrected_together_and_missing_ones_count(tidy):
     claim = ABOVE | {"where": {"partition.alpha": 0.1}, "primary": True, "margin": 0.5}
     listed = claims_of(claim)

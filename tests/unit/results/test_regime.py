@@ -55,7 +55,7 @@ def test_the_cells_of_a_claim_decide_and_only_federated_ones():
 def test_the_legend_says_what_the_runs_show_next_to_what_the_paper_speaks_of():
     table = score_table(trained(0.125, regime=Regime(training_loss=0.2, rise=2.0)))
     assert table.below[-1] == (
-        "**Regime**: clients' training loss in the last round is 0.125 (the paper's: at most 0.2), "
-        "and over the last third of the rounds the metric rises by 3.0 points (the paper's: at "
-        "most 2)."
+        "**Regime**: clients' training loss in the last round is 0.125 (converged: at most 0.2), "
+        "and over the last third of the rounds the metric rises by 3.0 points (converged: at most "
+        "2)."
     )
